@@ -24,6 +24,16 @@ _TAUGHT, _ASKED = 10_000, 10_000  # maximum number of steps for averages, and of
 _LEVEL = 0.01
 
 
+def mean_changes(changes: Floats, actions: Floats) -> Floats:
+    """The mean change of every pixel, weighted by the features of actions, shape (features, pixels)."""
+    return np.asarray(actions.T @ changes / len(changes))
+
+
+def mean_products(before: Floats, after: Floats, actions: Floats) -> Floats:
+    """Mean products of pixels after and before a step, weighted alike, shape (features, pixels, pixels)."""
+    return np.stack([(after * weight[:, None]).T @ before for weight in actions.T]) / len(before)
+
+
 class ActionEffects:
     """Effects of actions on half of the episodes, with which action maps are tested on the other half.
 
@@ -54,9 +64,7 @@ class ActionEffects:
         """Mean changes, shape (features, numbers), and mean products of numbers after and before a step."""
         rollouts, rows = self._rollouts, self._taught
         before, after, actions = self._centre(rollouts.before[rows], rollouts.after[rows], rollouts.actions[rows])
-        changes = actions.T @ (after - before) / len(rows)
-        products = np.stack([(after * weight[:, None]).T @ before for weight in actions.T]) / len(rows)
-        return changes, products
+        return mean_changes(after - before, actions), mean_products(before, after, actions)
 
     def _centre(self, before: Floats, after: Floats, actions: Floats) -> tuple[Floats, Floats, Floats]:
         means = self._means

@@ -48,8 +48,12 @@ def sides_of(space: spaces.Space[Any]) -> tuple[int, int]:
         >>> sides_of(spaces.Box(0, 1, (8, 9, 3))), sides_of(spaces.Box(0, 1, (8, 9)))
         ((8, 9), (8, 9))
     """
-    shape = space.shape or (1, 1)
-    height, width = shape[-3:-1] if layout_of(space) == "last" else shape[-2:]
+    return sides_in(space.shape or (1, 1), layout_of(space))
+
+
+def sides_in(shape: tuple[int, ...], layout: Layout | None) -> tuple[int, int]:
+    """Height and width of images of a shape and a layout."""
+    height, width = shape[-3:-1] if layout == "last" else shape[-2:]
     return height, width
 
 
@@ -61,6 +65,11 @@ def upright(pictures: npt.NDArray[Any], layout: Layout) -> npt.NDArray[Any]:
         (5, 3, 8, 9)
     """
     return np.moveaxis(pictures, -1, -3) if layout == "last" else pictures
+
+
+def lay_out(pictures: npt.NDArray[Any], layout: Layout) -> npt.NDArray[Any]:
+    """The inverse of `upright`."""
+    return np.moveaxis(pictures, -3, -1) if layout == "last" else pictures
 
 
 @dataclass(frozen=True)
@@ -218,8 +227,7 @@ def turn_picture(name: str, shape: tuple[int, ...], layout: Layout) -> list[int]
         [2, 1, 0]
     """
     numbers = upright(np.arange(int(np.prod(shape))).reshape(shape), layout)
-    turned = apply_square(name, numbers)
-    turned = np.moveaxis(turned, -3, -1) if layout == "last" else turned
+    turned = lay_out(apply_square(name, numbers), layout)
     # Rotating an array of indices shows where each component comes from; a map lists where each goes.
     return [int(i) for i in np.argsort(turned.reshape(-1))]
 

@@ -14,7 +14,17 @@ from dataclasses import dataclass
 import numpy as np
 from gymnasium import spaces
 
-from symcheck.discovery.blocks import Layout, blocks_of, layout_of, picture_elements, sides_of, turn_picture, upright
+from symcheck.discovery.blocks import (
+    Layout,
+    blocks_of,
+    lay_out,
+    layout_of,
+    picture_elements,
+    sides_in,
+    sides_of,
+    turn_picture,
+    upright,
+)
 from symcheck.discovery.laboratory import Laboratory
 from symcheck.discovery.maps import SignedMap
 
@@ -40,8 +50,7 @@ class Board:
     @property
     def sides(self) -> tuple[int, int]:
         """Height and width."""
-        height, width = upright(np.zeros(self.shape), self.layout).shape[-2:]
-        return height, width
+        return sides_in(self.shape, self.layout)
 
     @property
     def size(self) -> int:
@@ -118,6 +127,5 @@ def shift(shape: tuple[int, ...], axis: int, layout: Layout = "first") -> list[i
         [1, 2, 0]
     """
     numbers = upright(np.arange(int(np.prod(shape))).reshape(shape), layout)
-    rolled = np.roll(numbers, -1, axis=axis - 2)
-    rolled = np.moveaxis(rolled, -3, -1) if layout == "last" else rolled
+    rolled = lay_out(np.roll(numbers, -1, axis=axis - 2), layout)
     return [int(i) for i in rolled.reshape(-1)]

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from symcheck.array_types import Floats
+from symcheck.discovery.action_effects import mean_changes, mean_products
 from symcheck.discovery.blocks import sides_of, turn_picture
 from symcheck.discovery.by_states import Proposals, state_text
 from symcheck.discovery.laboratory import Laboratory
@@ -110,26 +111,19 @@ def _list_effects(
     flat, step = (before - before.mean(axis=0)).reshape(n, -1), (after - before).reshape(n, -1)
     following = (after - after.mean(axis=0)).reshape(n, -1)
     halves = [np.arange(n) % 2 == 0, np.arange(n) % 2 == 1]
+    changes = [mean_changes(step[half], actions[half]) for half in halves]
+    products = [mean_products(flat[half], following[half], actions[half]) for half in halves]
     made = []
-    for of, sides in ((_mean_change, shape), (_mean_products, (*shape, *shape))):
-        parts = [of(lab, flat[half], step[half], following[half], actions[half]) for half in halves]
-        agreement = float(np.corrcoef(parts[0].ravel(), parts[1].ravel())[0, 1]) if parts[0].std() > 0 else 0.0
-        made.append((agreement, (parts[0] + parts[1]) / 2, sides))
+    for parts, sides in ((changes, shape), (products, (*shape, *shape))):
+        first, second = (_without_common(lab, each.reshape(len(each), -1)) for each in parts)
+        agreement = float(np.corrcoef(first.ravel(), second.ravel())[0, 1]) if first.std() > 0 else 0.0
+        made.append((agreement, (first + second) / 2, sides))
     made.sort(key=lambda each: -each[0])
     return [(rows, sides) for _, rows, sides in made]
 
 
-def _mean_change(lab: Laboratory, before: Floats, step: Floats, after: Floats, actions: Floats) -> Floats:
-    return _by_action(lab, actions, lambda weight: (step * weight[:, None]).mean(axis=0))
-
-
-def _mean_products(lab: Laboratory, before: Floats, step: Floats, after: Floats, actions: Floats) -> Floats:
-    # Rows are shape (pixels after, pixels before), flattened.
-    return _by_action(lab, actions, lambda weight: ((after * weight[:, None]).T @ before / len(before)).ravel())
-
-
-def _by_action(lab: Laboratory, actions: Floats, of: object) -> Floats:
-    rows = np.stack([of(weight) for weight in actions.T])  # type: ignore[operator]
+def _without_common(lab: Laboratory, rows: Floats) -> Floats:
+    """Rows over actions without the part that all actions share."""
     return lab.values.centre(rows) if lab.values is not None else rows
 
 

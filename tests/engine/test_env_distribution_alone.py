@@ -129,14 +129,14 @@ def look_at(
 
 
 @pytest.fixture
-def joined(monkeypatch: pytest.MonkeyPatch) -> None:
+def without_joining(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(distribution, "join_measurements", lambda parts: "joined")
 
 
 CLEAR, OPEN = dict.fromkeys(STEP_PARTS, 0.005), dict.fromkeys(STEP_PARTS, 0.0051)
 
 
-@pytest.mark.usefixtures("joined")
+@pytest.mark.usefixtures("without_joining")
 def test_an_early_look_stops_the_drawing_if_it_refutes_every_random_part() -> None:
     assert look_at(CLEAR) == (True, set(STEP_PARTS), 0)
     assert look_at(OPEN) == (False, set(), 0)
@@ -224,8 +224,7 @@ def test_the_place_where_means_differ_is_told_with_its_size() -> None:
     assert found["there"] == pytest.approx(2.0, abs=0.05)
     assert any("state[0]" in str(side) for side in found["place"])
     assert differing(apart, effect=None) == {}
-    half = differing(apart, rows=np.arange(200))
-    assert half == {} or half["there"] < 0.01
+    assert differing(apart, rows=np.arange(200)) == {}
 
 
 def explain(test: SwapTest, part: str = "transition", place: Any = None) -> PropertyResult:

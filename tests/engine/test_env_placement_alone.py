@@ -68,9 +68,9 @@ def test_images_are_made_by_the_first_way_that_the_access_allows(
 def test_a_state_takes_the_form_in_which_it_is_read(state: Any, form: Any, made: Any) -> None:
     shaped = placing._in_form(state, form)
     assert (shaped.tolist() if isinstance(shaped, np.ndarray) else shaped) == made
-    assert isinstance(shaped, np.ndarray) or type(shaped) is (
-        type(form) if not isinstance(state, str | tuple) else type(state)
-    )
+    kept = isinstance(state, str | tuple)
+    if not isinstance(shaped, np.ndarray):
+        assert type(shaped) is type(state if kept else form)
     assert placing._in_form(state, None) is state
 
 
@@ -307,7 +307,7 @@ def test_a_normaliser_commutes_with_a_claim_that_keeps_its_mean_and_its_deviatio
         assert wrapper([*mean, 0.0], [*deviation, 1.0], matrix) is None
 
 
-def named(result: PropertyResult, off: bool, monkeypatch: pytest.MonkeyPatch) -> PropertyResult:
+def name_cause(result: PropertyResult, off: bool, monkeypatch: pytest.MonkeyPatch) -> PropertyResult:
     fields = {"wrapper": "Norm", "statistic": "mean", "coordinate": "x", "value": 0.5, "image": -0.5}
     asked: list[Any] = []
 
@@ -331,12 +331,12 @@ def outcome(name: str, verdict: str, method: str = "distribution", *, facts: boo
 
 def test_a_wrapper_that_breaks_the_claim_is_named_and_a_weak_pass_becomes_open(monkeypatch: pytest.MonkeyPatch) -> None:
     failed = outcome("transition_invariance", "failed")
-    assert [cause.code for cause in named(failed, True, monkeypatch).causes] == ["SYM032"]
-    weak = named(outcome("transition_invariance", "passed"), True, monkeypatch)
+    assert [cause.code for cause in name_cause(failed, True, monkeypatch).causes] == ["SYM032"]
+    weak = name_cause(outcome("transition_invariance", "passed"), True, monkeypatch)
     assert (weak.verdict, weak.bound) == ("undecided", None)
     assert weak.reason is not None
     assert weak.reason.code == ReasonCode.STATISTICS_ASYMMETRIC.value
-    start = named(outcome("initial_invariance", "passed"), True, monkeypatch)
+    start = name_cause(outcome("initial_invariance", "passed"), True, monkeypatch)
     assert start.verdict == "undecided"
     for kept in (
         outcome("reward_invariance", "failed"),
@@ -345,5 +345,5 @@ def test_a_wrapper_that_breaks_the_claim_is_named_and_a_weak_pass_becomes_open(m
         outcome("transition_invariance", "passed", "exact"),
         outcome("transition_invariance", "passed", facts=False),
     ):
-        assert named(kept, True, monkeypatch) is kept
-    assert named(failed, False, monkeypatch) is failed
+        assert name_cause(kept, True, monkeypatch) is kept
+    assert name_cause(failed, False, monkeypatch) is failed

@@ -49,7 +49,7 @@ class Plays:
         )
 
 
-def placed(**access: Any) -> Any:
+def make_placement(**access: Any) -> Any:
     known = {"sample": None, "box": False, "ended": lambda state: False, "source": "user", "get": None} | access
     return SimpleNamespace(
         kind="observation",
@@ -70,16 +70,16 @@ def test_rollouts_take_a_quarter_of_the_samples_between_200_and_4000_steps(
     monkeypatch.setattr(pools, "roll_out", lambda stepper, placement, steps, pool, in_time: asked.append(steps))
     monkeypatch.setattr(pools, "_propose", lambda *told: asked.append(("proposed", told[2])))
     monkeypatch.setattr(pools, "_explore", lambda *told: asked.append(("explored", told[2])))
-    gather(ANY, placed(), samples, RNG(0))
+    gather(ANY, make_placement(), samples, RNG(0))
     assert asked == [share, ("explored", share)]
     asked.clear()
-    gather(ANY, placed(sample=len), samples, RNG(0))
+    gather(ANY, make_placement(sample=len), samples, RNG(0))
     assert asked == [share, ("proposed", share), ("explored", share)]
     asked.clear()
-    gather(ANY, placed(sample=len, box=True), samples, RNG(0))
+    gather(ANY, make_placement(sample=len, box=True), samples, RNG(0))
     assert asked == [share, ("proposed", share)]
     asked.clear()
-    black = placed(sample=len)
+    black = make_placement(sample=len)
     black.kind = None
     gather(ANY, black, samples, RNG(0))
     assert asked == [share]
@@ -100,7 +100,7 @@ def test_rollouts_take_a_quarter_of_the_samples_between_200_and_4000_steps(
 )
 def test_short_episodes_are_added_if_few_have_begun(length: int, steps: int, asked: list[int]) -> None:
     stepper, pool = Plays(length), Pool()
-    roll_out(stepper, placed(), steps, pool)  # type: ignore[arg-type]
+    roll_out(stepper, make_placement(), steps, pool)  # type: ignore[arg-type]
     assert stepper.asked == asked
     assert pool.episodes == len(asked)
     assert len(pool.situations) == len(pool.visits) == sum(min(most, length) for most in asked)
@@ -111,18 +111,18 @@ def test_short_episodes_are_added_if_few_have_begun(length: int, steps: int, ask
 
 def test_time_leaves_at_least_one_episode() -> None:
     stepper, pool = Plays(5), Pool()
-    roll_out(stepper, placed(), 100, pool, lambda: False)  # type: ignore[arg-type]
+    roll_out(stepper, make_placement(), 100, pool, lambda: False)  # type: ignore[arg-type]
     assert (len(stepper.asked), len(pool.situations)) == (1, 5)
     left = iter([True, False, False])
     stepper, pool = Plays(5), Pool()
-    roll_out(stepper, placed(), 100, pool, lambda: next(left))  # type: ignore[arg-type]
+    roll_out(stepper, make_placement(), 100, pool, lambda: next(left))  # type: ignore[arg-type]
     assert len(stepper.asked) == 2
 
 
 @pytest.mark.parametrize(("end", "ends"), [("terminated", 1), ("truncated", 1), ("", 0)])
 def test_steps_that_end_an_episode_are_kept_beside(end: str, ends: int) -> None:
     stepper, pool = Plays(5, end), Pool()
-    roll_out(stepper, placed(), 5, pool)  # type: ignore[arg-type]
+    roll_out(stepper, make_placement(), 5, pool)  # type: ignore[arg-type]
     assert len(pool.ends) == ends
     assert pool.ends == pool.visits[4:] * ends
 
@@ -143,7 +143,7 @@ def test_coordinates_that_were_never_a_number_are_named() -> None:
 
 
 def propose(sample: Any, *, in_time: Any = lambda: True, outcome: Any = None, **access: Any) -> Pool:
-    pool, placement = Pool(), placed(sample=sample, **access)
+    pool, placement = Pool(), make_placement(sample=sample, **access)
     if outcome is not None:
         placement.at = lambda state, origin: None
     stepper: Any = SimpleNamespace(
@@ -191,12 +191,12 @@ def test_a_proposed_state_that_shows_nothing_before_a_step_gives_the_state_after
     ],
 )
 def test_samples_that_are_no_states_are_refused(sample: Any, wrong: str, message: str) -> None:
-    placement = placed(sample=sample)
+    placement = make_placement(sample=sample)
     placement.not_a_state = lambda state: wrong
     with pytest.raises(TargetError, match=message):
         pools._call_sample(placement, 7, RNG(0))
-    assert pools._call_sample(placed(), 7, RNG(0)) == []
-    assert pools._call_sample(placed(sample=lambda rng, count: []), 7, RNG(0)) == []
+    assert pools._call_sample(make_placement(), 7, RNG(0)) == []
+    assert pools._call_sample(make_placement(sample=lambda rng, count: []), 7, RNG(0)) == []
 
 
 def test_exploration_goes_further_than_the_rollouts_and_takes_the_steps_it_was_given() -> None:
@@ -231,9 +231,9 @@ def test_only_up_to_64_coordinates_are_explored(dim: int, explored: bool) -> Non
     pool = Pool([Situation(np.zeros(dim), np.zeros(dim), "start")])
     if explored:
         with pytest.raises(ReachedError):
-            pools._explore(stepper, placed(), 5, RNG(0), pool, lambda: True)
+            pools._explore(stepper, make_placement(), 5, RNG(0), pool, lambda: True)
     else:
-        pools._explore(stepper, placed(), 5, RNG(0), pool, lambda: True)
+        pools._explore(stepper, make_placement(), 5, RNG(0), pool, lambda: True)
         assert len(pool.situations) == 1
 
 

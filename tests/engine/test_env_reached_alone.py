@@ -238,7 +238,7 @@ def random_steps(
         asked.update(picked=len(picked), reached=len(first), again=len(again))
         return None if nothing else test
 
-    def timed(share: float) -> bool:
+    def note_share(share: float) -> bool:
         asked["shares"].add(share)
         return bool(in_time(share))
 
@@ -246,7 +246,7 @@ def random_steps(
     visits = [visit([float(k)], [float(k)]) for k in range(count)]
     stepper = stepper_of(1, outcome=lambda held, action: step([0.0]))
     bench: Any = SimpleNamespace(
-        pairs=SimpleNamespace(stepper=stepper), pool=SimpleNamespace(visits=visits), in_time=timed
+        pairs=SimpleNamespace(stepper=stepper), pool=SimpleNamespace(visits=visits), in_time=note_share
     )
     return reached.compare_in_distribution(bench, RNG(0)), asked
 

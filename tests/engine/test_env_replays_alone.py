@@ -180,7 +180,7 @@ def test_states_that_lead_elsewhere_are_left_out_and_half_of_the_time_is_spent(m
         replay_access, "_leads_to_image", lambda stepper, placement, word, situation, c: situation.state % 3 != word[0]
     )
 
-    def gathered(spent: int) -> list[Any]:
+    def gather_within(spent: int) -> list[Any]:
         shares.clear()
 
         def in_time(share: float) -> bool:
@@ -191,10 +191,10 @@ def test_states_that_lead_elsewhere_are_left_out_and_half_of_the_time_is_spent(m
         stepper: Any = SimpleNamespace(codec=SimpleNamespace(coordinates=None))
         return [each.state for each in replay_access._gather_reproducible(bench, stepper, None).situations]  # type: ignore[arg-type]
 
-    assert gathered(9) == [2, 5]
+    assert gather_within(9) == [2, 5]
     assert shares == [0.3, *[0.5] * 6]
-    assert gathered(3) == [2]
-    assert gathered(0) == []
+    assert gather_within(3) == [2]
+    assert gather_within(0) == []
 
 
 def test_a_replayed_black_box_has_a_workbench_with_its_states_and_a_drift(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -253,7 +253,7 @@ def example(obs: Any, action: Any, *, state: Any = None, element: str = "g", **m
     return {"group_element": element, "observation": obs, "action": action, "state": state, **more}
 
 
-def replayed(make: Any, given: dict[str, Any], name: str = "transition_invariance", **options: Any) -> Any:
+def replay_of(make: Any, given: dict[str, Any], name: str = "transition_invariance", **options: Any) -> Any:
     return replay(make, MIRROR, name, given, EnvOptions(**{"samples": 100, **options}))
 
 
@@ -270,22 +270,22 @@ def broken() -> Settable:
 
 def test_a_reported_pair_is_stepped_again_and_fails_or_passes() -> None:
     label = bench_of(Settable).pairs.bound.label((0,))
-    failed = replayed(broken, example([0.5, 0.1], 1, element=str(label)))
+    failed = replay_of(broken, example([0.5, 0.1], 1, element=str(label)))
     assert (failed.verdict, failed.checked, failed.violations, failed.method) == ("failed", 1, 1, "paired")
     assert [note.code for note in failed.notes] == ["one_pair"]
     assert failed.counterexample.observation.tolist() == [0.5, 0.1]
     assert failed.max_residual == failed.counterexample.residual == pytest.approx(0.25)
-    mended = replayed(Settable, example([0.5, 0.1], 1, element=str(label)))
+    mended = replay_of(Settable, example([0.5, 0.1], 1, element=str(label)))
     assert (mended.verdict, mended.violations, mended.counterexample) == ("passed", 0, None)
 
 
 def test_what_does_not_fit_the_claim_is_refused_with_its_name() -> None:
     with pytest.raises(SymcheckError, match="no property of environments is called 'nothing'"):
-        replayed(Settable, example([0.0, 0.0], 1), "nothing")
+        replay_of(Settable, example([0.0, 0.0], 1), "nothing")
     label = str(bench_of(Settable).pairs.bound.label((0,)))
     for obs, action in (([0.0], 1), ([0.0, 0.0], "left")):
         with pytest.raises(SymcheckError, match="does not fit the environment's spaces"):
-            replayed(Settable, example(obs, action, element=label))
+            replay_of(Settable, example(obs, action, element=label))
 
 
 def test_an_element_is_found_by_its_label_among_generators_and_relations() -> None:
@@ -326,6 +326,6 @@ def test_a_start_is_checked_again_from_the_beginning() -> None:
             self.x += 0.5
             return self.observe(), {}
 
-    result = replayed(Leaning, example(None, None), "initial_invariance", samples=400)
+    result = replay_of(Leaning, example(None, None), "initial_invariance", samples=400)
     assert (result.verdict, result.method) == ("failed", "distribution")
     assert result.notes[-1].code == "compared_over_resets"

@@ -42,14 +42,14 @@ def model_of(wind: Any = 0.0, *, ended: Any = None, reward: float = 0.0, state_s
     )
 
 
-def gathered(samples: int = 300, **options: Any) -> Any:
+def gather_bench(samples: int = 300, **options: Any) -> Any:
     bench = bench_of(Settable, samples=samples, **options)
     return dataclasses.replace(bench, pool=_gather_states(bench, RNG(1)))
 
 
 @pytest.fixture(scope="module")
 def bench() -> Any:
-    return gathered()
+    return gather_bench()
 
 
 @pytest.fixture(scope="module")

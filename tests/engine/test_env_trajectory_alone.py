@@ -124,7 +124,8 @@ def test_observations_without_any_number_after_a_step_are_noticed() -> None:
 def test_twice_as_many_pairs_are_needed_as_the_learned_feature_can_reject_with(level: float, pairs: int) -> None:
     assert make_evidence(bench=make_bench(level=level))._telling_pairs == pairs
     # The most extreme patterns of half of the pairs are rarer than the share of the level, with room for four of them.
-    assert 2.0 ** (1 - pairs / 2) * 4 <= 0.4 * level or pairs == 16
+    if pairs > 16:  # 16 is the smallest number
+        assert 2.0 ** (1 - pairs / 2) * 4 <= 0.4 * level
 
 
 @pytest.mark.parametrize(("stopped", "least"), [(False, 100), (True, 22)])

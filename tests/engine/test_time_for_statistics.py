@@ -107,9 +107,9 @@ def test_statistics_that_fit_cost_no_verdict(now: list[float], monkeypatch: pyte
 
 def test_only_as_many_episodes_are_played_as_can_be_tested(now: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
     take_long(monkeypatch, now, "transition", 0.5)  # sixty pairs are asked for: half a minute for each analysis
-    decided, reasons = verdicts(now)
+    decided, _ = verdicts(now)
     assert now[0] < BUDGET_S
-    assert decided["transition_invariance"] == "passed" or reasons["transition_invariance"] == "time_up"
+    assert decided["transition_invariance"] == "passed"
 
 
 def test_the_tests_of_a_run_share_alpha_without_one_that_is_late() -> None:

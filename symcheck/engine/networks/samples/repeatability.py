@@ -94,16 +94,16 @@ def _influence_each_other(subject: Subject, x: Floats, whole: dict[str, Floats])
     """Whether outputs for the same input differ alone and in the batch, by more than rounding."""
     inputs = [x[k : k + 1] for k in range(len(x))]
     alone = [subject.run(each, exact=True) for each in inputs]
-    within = [{path: rows[k : k + 1] for path, rows in whole.items()} for k in range(len(x))]
-    if not any(_are_different(own, other) for own, other in zip(alone, within, strict=True)):
+    single = {path: np.concatenate([answers[path] for answers in alone]) for path in whole}
+    if not _are_different(single, whole):
         return False
     # If the terms of an output cancel for every input, it consists of rounding. One draw may leave one input unchanged.
     rounding = Rounding(subject, 0)
-    drawn = [rounding.noise(each, own) for each, own in zip(inputs, alone, strict=True)]
+    drawn = [rounding.noise(each, answers) for each, answers in zip(inputs, alone, strict=True)]
     for path in whole:
-        gaps = [difference(other[path], own[path]) for own, other in zip(alone, within, strict=True)]
         noise = [sizes[path] for sizes in drawn if path in sizes]
-        if not noise or (np.max(gaps, axis=0) > MARGIN * np.max(noise, axis=0)).any():
+        gap = difference(whole[path], single[path]).max(axis=0)
+        if not noise or (gap > MARGIN * np.max(noise, axis=0)).any():
             return True
     return False
 
