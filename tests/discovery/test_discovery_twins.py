@@ -13,12 +13,11 @@ from worlds_with_broken_twins import (
     GoalDrawnAgain,
     Hatches,
     Masses,
-    NumberedGoal,
     PictureAndSpeed,
-    PlateThatPaysLess,
     Turtle,
     TwoGoals,
 )
+from worlds_with_goals_and_boards import NumberedGoal, PlateThatPaysLess
 from worlds_with_known_groups import Goal, Hidden, known_order
 
 import symcheck as sc
